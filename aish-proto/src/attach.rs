@@ -35,6 +35,17 @@ pub struct Cursor {
     pub seq: Seq,
 }
 
+impl Cursor {
+    /// Goes on to the place of an event. False where that is not further on: the event was taken before.
+    pub fn advance(&mut self, epoch: Epoch, seq: Seq) -> bool {
+        let is_new = epoch != self.epoch || seq > self.seq;
+        if is_new {
+            *self = Self { epoch, seq };
+        }
+        is_new
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AttachParams {
@@ -142,5 +153,24 @@ mod tests {
         check(r#""then""#, None);
         check(r#"{"tail":5,"seq":1}"#, None);
         check("5", None);
+    }
+
+    #[test]
+    fn a_cursor_goes_on_and_not_back() {
+        let [old, new] = [1, 2].map(|it| Epoch::from_bytes([it; 16]));
+        let mut cursor = Cursor {
+            epoch: old,
+            seq: Seq(4),
+        };
+        let places = [(old, 4), (old, 3), (old, 6), (old, 5), (new, 1), (new, 1)];
+        let taken = places.map(|(epoch, seq)| cursor.advance(epoch, Seq(seq)));
+        assert_eq!([false, false, true, false, true, false], taken);
+        assert_eq!(
+            Cursor {
+                epoch: new,
+                seq: Seq(1)
+            },
+            cursor
+        );
     }
 }

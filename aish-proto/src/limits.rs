@@ -23,8 +23,6 @@ pub const SUBSCRIPTIONS: usize = 32;
 pub const CALLS_IN_FLIGHT: usize = 64;
 /// Time from accepting a connection to its first complete request.
 pub const FIRST_REQUEST_MS: u64 = 5_000;
-/// A client that reads nothing for this long with data pending is cut.
-pub const CLIENT_STALL_MS: u64 = 30_000;
 /// Encoded events of one follower that are in memory at a time.
 pub const PAGE_BYTES: usize = 256 << 10;
 /// Newest part of a text being written that a late follower can still get.

@@ -97,14 +97,10 @@ impl WindowConnection {
         let Some(seq) = event.seq else {
             return true;
         };
-        if event.epoch == self.cursor.epoch && seq <= self.cursor.seq {
+        let is_first = self.cursor.seq == Seq(0);
+        if !self.cursor.advance(event.epoch, seq) {
             return false;
         }
-        let is_first = self.cursor.seq == Seq(0);
-        self.cursor = Cursor {
-            epoch: event.epoch,
-            seq,
-        };
         self.begins_at = self.begins_at.filter(|_| !is_first).or(Some(seq));
         true
     }

@@ -177,11 +177,6 @@ impl ArgumentDraft {
     }
 }
 
-/// Arguments as somebody typed them, in the form of a call's.
-pub fn one_object(text: &str) -> Result<String, Failure> {
-    object(text).map(|it| Value::Object(it).to_string())
-}
-
 fn object(text: &str) -> Result<Map<String, Value>, Failure> {
     serde_json::from_str(text).map_err(|error| {
         Failure::new(

@@ -243,14 +243,12 @@ impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
         event: &WireEvent,
     ) -> Result<(), Failure> {
         let envelope = &event.event;
-        if let Some(seq) = envelope.seq {
-            if envelope.epoch == self.target.cursor.epoch && seq <= self.target.cursor.seq {
-                return Ok(());
-            }
-            self.target.cursor = Cursor {
-                epoch: envelope.epoch,
-                seq,
-            };
+        let cursor = &mut self.target.cursor;
+        if envelope
+            .seq
+            .is_some_and(|seq| !cursor.advance(envelope.epoch, seq))
+        {
+            return Ok(());
         }
         if envelope.turn.is_none_or(|it| it == self.answer.turn) {
             let written = control.guard(self.output.event(event.raw.get())).await;

@@ -102,7 +102,7 @@ pub(crate) struct Conversation {
     /// The first fact of a new conversation. It is in `state` already and becomes durable with the next commit.
     pub(crate) unborn: Option<Record>,
     /// Facts that the store would not take; nothing else changes until it does.
-    pub(crate) unstored: Option<StalledCommit>,
+    pub(crate) stalled: Option<StalledCommit>,
     pub(crate) mailbox: mpsc::Receiver<ActorRequest>,
     pub(crate) io: JoinSet<TaskOutcome>,
     pub(crate) publisher: ViewPublisher,

@@ -323,7 +323,7 @@ impl ConversationDirectory {
             turn: None,
             resolving: None,
             unborn: None,
-            unstored: None,
+            stalled: None,
             mailbox: requests,
             io: JoinSet::new(),
             publisher,
@@ -521,7 +521,7 @@ impl ConversationDirectory {
                 .wait_for(|it| {
                     // One that waits for a person, or for servers, goes on waiting with the next daemon.
                     let waits = it.state.waits_for_person() || it.state.waits_for_tasks();
-                    (it.state.running.is_none() || waits) && it.stuck.is_none()
+                    (it.state.running.is_none() || waits) && it.waits_for_store.is_none()
                 })
                 .await;
         }

@@ -52,8 +52,8 @@ pub struct ConversationView {
     pub printing: Vec<Arc<CommandPrinting>>,
     /// What running calls say.
     pub doing: Arc<ToolProgress>,
-    /// The commit that the actor cannot get into the store at the moment.
-    pub stuck: Option<String>,
+    /// Why the store does not take a commit, which is tried again.
+    pub waits_for_store: Option<String>,
 }
 
 /// The actor's end.
@@ -75,7 +75,7 @@ impl ViewPublisher {
             live: None,
             printing: vec![],
             doing: Arc::default(),
-            stuck: None,
+            waits_for_store: None,
         });
         let recent = Arc::<RecentRecords>::default();
         let publisher = Self {
@@ -106,7 +106,7 @@ impl ViewPublisher {
         self.view.send_modify(|view| {
             view.loading = LoadingStage::Ready;
             view.state = Arc::new(state.clone());
-            view.stuck = None;
+            view.waits_for_store = None;
             match live {
                 LiveChange::Keep => {}
                 LiveChange::End => view.live = None,
@@ -133,8 +133,9 @@ impl ViewPublisher {
         });
     }
 
-    pub(crate) fn stuck(&self, why: String) {
-        self.view.send_modify(|view| view.stuck = Some(why));
+    pub(crate) fn wait_for_store(&self, why: String) {
+        self.view
+            .send_modify(|view| view.waits_for_store = Some(why));
     }
 
     /// Whether nobody looks: no handle, no follower.

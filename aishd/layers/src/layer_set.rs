@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::node::{self, Stamp};
 use crate::rel_path::Escaped;
-use crate::remove::{hide, remove_at_once, remove_named, remove_tree};
+use crate::remove::{hide, remove_named, remove_tree};
 use crate::tree::Tree;
 
 const FORM: u32 = 1;
@@ -157,12 +157,8 @@ impl LayerStore {
         ids_in(&self.root.join("layers")).map_err(LayerSetError::io("list layers"))
     }
 
-    /// Removes a set with all that is in it, whatever its modes are. One that is not there is removed.
-    pub fn drop_set(&self, id: &str) -> Result<(), LayerSetError> {
-        remove_at_once(&self.set_dir(id)?).map_err(LayerSetError::io("remove layers"))
-    }
-
-    /// The same, but what was in it goes with the next [`LayerStore::sweep`].
+    /// Removes a set, whatever the modes of its files are; they go with the next [`LayerStore::sweep`]. One that is not there is
+    /// removed.
     pub fn hide_set(&self, id: &str) -> Result<(), LayerSetError> {
         let hidden = hide(&self.set_dir(id)?);
         hidden.map(drop).map_err(LayerSetError::io("remove layers"))

@@ -76,9 +76,12 @@ async fn attach(call: MethodCall<Attach>) -> Result<AttachResult, MethodError> {
     let place = allowances.arrive(params.id, connection.client);
     let allowances = allowances.watch();
     let present = connection.present();
-    let seat = server.rooms.enter(params.id, subscription, present, place);
+    let seat = server
+        .attached
+        .enter(params.id, subscription, present, place);
+    // Before the reply: what changes while the client is sent the past is news to it.
     let mut servers = server.hub.servers();
-    let known = servers.borrow_and_update().clone();
+    let known_servers = servers.borrow_and_update().clone();
     let tools = server.directory.tools().clone();
     let task = Subscription {
         log: LogOwner {
@@ -93,8 +96,8 @@ async fn attach(call: MethodCall<Attach>) -> Result<AttachResult, MethodError> {
         present: vec![],
         standing: server.config.watch_status(),
         servers,
-        known,
-        toolset: tools.toolset(),
+        known_servers,
+        known_tools: tools.toolset(),
         tools,
         detached,
         connection,
@@ -122,7 +125,7 @@ async fn detach(call: MethodCall<Detach>) -> Result<Empty, MethodError> {
     })?;
     detached.cancel();
     if let Some(conversation) = conversation {
-        call.server.rooms.leave(conversation, subscription);
+        call.server.attached.leave(conversation, subscription);
     }
     Ok(Empty {})
 }
@@ -144,11 +147,10 @@ struct Subscription {
     /// How the configuration stands.
     standing: watch::Receiver<Arc<ConfigStatus>>,
     servers: watch::Receiver<Arc<ServerSnapshot>>,
-    /// How they did when it was last said; when it attached, at first.
-    known: Arc<ServerSnapshot>,
+    /// As the client was last told of them.
+    known_servers: Arc<ServerSnapshot>,
     tools: ToolRunner,
-    /// The same of the tools.
-    toolset: Toolset,
+    known_tools: Toolset,
     detached: CancellationToken,
     /// Until the client has been sent the last event before the daemon stops.
     untold: Option<UnsentGuard>,
@@ -282,7 +284,7 @@ impl Subscription {
                 self.present = self.present_now();
                 self.present.clone()
             },
-            waits: view.stuck.clone(),
+            waits: view.waits_for_store.clone(),
             notice: cut,
         }
     }
@@ -308,13 +310,13 @@ impl Subscription {
                 Ok(()) = self.allowances.changed() => self.say_presence().await,
                 Ok(()) = self.servers.changed() => {
                     let now = self.servers.borrow_and_update().clone();
-                    let before = std::mem::replace(&mut self.known, now);
-                    self.say_servers(&before, &self.known).await
+                    let before = std::mem::replace(&mut self.known_servers, now);
+                    self.say_servers(&before, &self.known_servers).await
                 }
                 Ok(()) = self.tools.changed() => {
                     let now = self.tools.toolset();
-                    let before = std::mem::replace(&mut self.toolset, now);
-                    self.say_tools(&before, &self.toolset).await
+                    let before = std::mem::replace(&mut self.known_tools, now);
+                    self.say_tools(&before, &self.known_tools).await
                 }
                 // Last, because a fast stream always has one.
                 page = follower.next(PAGE_BYTES) => match page {
@@ -433,7 +435,7 @@ impl Subscription {
             queued: event_conversion::queued(&state),
             turn,
             command: shell::running(&state),
-            waits: follower.now().stuck,
+            waits: follower.now().waits_for_store,
         };
         if self.told.as_ref() == Some(&now) {
             return Ok(());

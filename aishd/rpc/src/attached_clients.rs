@@ -13,11 +13,11 @@ use super::encoded_events::EncodedEvents;
 
 type ConversationPresence = Arc<Vec<PresentClient>>;
 
-/// All rooms; one exists while somebody is in it.
+/// By conversation, while somebody is attached to it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AttachedClients(Arc<Mutex<HashMap<ConversationId, ConversationClients>>>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ConversationClients {
     members: BTreeMap<SubscriptionId, AttachedClient>,
     presence: watch::Sender<ConversationPresence>,
@@ -31,10 +31,10 @@ struct AttachedClient {
     _place: ClientPlace,
 }
 
-/// A place in a room; dropping it leaves.
+/// What a subscription has of it; dropping it leaves.
 #[derive(Debug)]
 pub(super) struct AttachedPlace {
-    rooms: AttachedClients,
+    attached: AttachedClients,
     conversation: ConversationId,
     subscription: SubscriptionId,
     pub(super) presence: watch::Receiver<ConversationPresence>,
@@ -49,49 +49,43 @@ impl AttachedClients {
         client: PresentClient,
         place: ClientPlace,
     ) -> AttachedPlace {
-        let mut rooms = self.0.lock();
-        let room = rooms
-            .entry(conversation)
-            .or_insert_with(|| ConversationClients {
-                members: BTreeMap::new(),
-                presence: watch::channel(ConversationPresence::default()).0,
-                encoded: Arc::default(),
-            });
+        let mut all = self.0.lock();
+        let clients = all.entry(conversation).or_default();
         let _place = place;
-        room.members
+        clients
+            .members
             .insert(subscription, AttachedClient { client, _place });
-        room.announce();
+        clients.announce();
         AttachedPlace {
-            rooms: self.clone(),
+            attached: self.clone(),
             conversation,
             subscription,
-            presence: room.presence.subscribe(),
-            encoded: room.encoded.clone(),
+            presence: clients.presence.subscribe(),
+            encoded: clients.encoded.clone(),
         }
     }
 
     /// Leaves, if that has not happened yet.
     pub(super) fn leave(&self, conversation: ConversationId, subscription: SubscriptionId) {
-        let mut rooms = self.0.lock();
-        let Some(room) = rooms.get_mut(&conversation) else {
+        let mut all = self.0.lock();
+        let Some(clients) = all.get_mut(&conversation) else {
             return;
         };
         // Kept to the end, so that others see the client leave before they would see what it allowed end.
-        let Some(_member) = room.members.remove(&subscription) else {
+        let Some(_member) = clients.members.remove(&subscription) else {
             return;
         };
-        if room.members.is_empty() {
-            rooms.remove(&conversation);
+        if clients.members.is_empty() {
+            all.remove(&conversation);
         } else {
-            room.announce();
+            clients.announce();
         }
     }
 
     /// Subscriptions to this conversation.
-    pub(super) fn attached(&self, conversation: ConversationId) -> u32 {
-        let rooms = self.0.lock();
-        rooms
-            .get(&conversation)
+    pub(super) fn count(&self, conversation: ConversationId) -> u32 {
+        let all = self.0.lock();
+        all.get(&conversation)
             .map_or(0, |it| u32::try_from(it.members.len()).unwrap_or(u32::MAX))
     }
 }
@@ -109,6 +103,6 @@ impl ConversationClients {
 
 impl Drop for AttachedPlace {
     fn drop(&mut self) {
-        self.rooms.leave(self.conversation, self.subscription);
+        self.attached.leave(self.conversation, self.subscription);
     }
 }

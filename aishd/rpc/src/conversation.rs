@@ -164,7 +164,7 @@ async fn list(call: MethodCall<List>) -> Result<ConversationListResult, MethodEr
         .next
         .map(|it| format!("{}-{}", it.updated_at.0, it.conversation));
     let show = |(id, state): &(ConversationId, ConversationState)| {
-        event_conversion::status(*id, state, call.server.rooms.attached(*id))
+        event_conversion::status(*id, state, call.server.attached.count(*id))
     };
     Ok(ConversationListResult {
         conversations: page.conversations.iter().map(show).collect(),
@@ -191,7 +191,7 @@ async fn status(call: MethodCall<StatusOf>) -> Result<ConversationStatus, Method
     Ok(event_conversion::status(
         id,
         &state,
-        call.server.rooms.attached(id),
+        call.server.attached.count(id),
     ))
 }
 

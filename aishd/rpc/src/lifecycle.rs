@@ -41,7 +41,7 @@ async fn status(server: &RpcServer, id: ConversationId) -> Result<NegotiateResul
     let models = server.directory.models();
     let default = models.within(&state.cwd).default.clone();
     let status = LifecycleStatus {
-        conversation: event_conversion::status(id, &state, server.rooms.attached(id)),
+        conversation: event_conversion::status(id, &state, server.attached.count(id)),
         preset: state.model.clone().or(default),
         providers: permission::levels(server, &state.grants),
         resources: state.resources,
@@ -73,7 +73,7 @@ async fn list(server: &RpcServer) -> Result<NegotiateResult, MethodError> {
     let page = server.directory.list(query).await?;
     let open = page.conversations.iter();
     let conversations: Vec<_> = open
-        .map(|(id, state)| event_conversion::status(*id, state, server.rooms.attached(*id)))
+        .map(|(id, state)| event_conversion::status(*id, state, server.attached.count(*id)))
         .collect();
     let lines = conversations
         .iter()

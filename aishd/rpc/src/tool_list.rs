@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;
 use aish_proto::tool::{self as wire, Describe, List, ToolListResult, ToolWatchResult, Watch};
+use aishd_config::live::ConfigStatus;
 use aishd_conversation::request_error::RequestError;
 use aishd_log::constraints::Constraints;
 use aishd_log::grants::GrantList;
@@ -22,6 +23,7 @@ use aishd_tools::Toolset;
 use aishd_tools::builtin_kind::BuiltinKind;
 use jsonrpsee::RpcModule;
 use serde_json::Map;
+use tokio::sync::watch;
 
 use super::daemon_subscription::DaemonSubscription;
 use super::mcp::{held, unknown_tool};
@@ -200,7 +202,12 @@ async fn watch(call: MethodCall<Watch>) -> Result<ToolWatchResult, MethodError> 
     let subscription = to.id;
     let known = call.server.directory.tools().toolset();
     let toolset = known.version;
-    let watcher = ToolWatcher { known, to };
+    let standing = to.server.config.watch_status();
+    let watcher = ToolWatcher {
+        to,
+        standing,
+        known,
+    };
     call.after_reply.start(watcher.run());
     Ok(ToolWatchResult {
         subscription,
@@ -211,13 +218,13 @@ async fn watch(call: MethodCall<Watch>) -> Result<ToolWatchResult, MethodError> 
 /// One `tool/watch`: it compares what there is with what it has told of.
 struct ToolWatcher {
     to: DaemonSubscription,
+    standing: watch::Receiver<Arc<ConfigStatus>>,
     known: Toolset,
 }
 
 impl ToolWatcher {
     async fn run(mut self) {
         let detached = self.to.detached.clone();
-        let mut standing = self.to.server.config.watch_status();
         let mut tools = self.to.server.directory.tools().clone();
         loop {
             let now = tools.toolset();
@@ -230,8 +237,8 @@ impl ToolWatcher {
             tokio::select! {
                 () = detached.cancelled() => break,
                 changed = tools.changed() => if changed.is_err() { break },
-                Ok(()) = standing.changed() => {
-                    let now = standing.borrow_and_update().clone();
+                Ok(()) = self.standing.changed() => {
+                    let now = self.standing.borrow_and_update().clone();
                     let told = &self.to.connection.told_of_config;
                     let news = told.fetch_max(now.number, Ordering::Relaxed) < now.number;
                     if news && !self.to.send(&attach::reloaded(&now)).await {

@@ -415,7 +415,6 @@ fn the_lowest_layer_says_all_that_must_be_said() {
             settings.grace
         )
     );
-    assert_eq!(aish_proto::limits::CLIENT_STALL_MS, 30_000);
     assert_eq!(7, settings.models.local_servers.len());
     assert_eq!("info", settings.log.filter);
     assert_eq!(LogFormat::Auto.show(), "\"auto\"");

@@ -17,7 +17,7 @@ impl Conversation {
     )]
     pub(crate) async fn apply_request(&mut self, request: ActorRequest) -> ControlFlow<()> {
         if let ActorRequest::Cancel { turn, by, .. } = &request
-            && self.unstored.is_some()
+            && self.stalled.is_some()
         {
             self.call_off(*turn, by);
             self.retry_commit().await;
@@ -27,7 +27,7 @@ impl Conversation {
             request,
             ActorRequest::Preview(..) | ActorRequest::Delete(..)
         );
-        if self.unstored.is_some() && !may_pass {
+        if self.stalled.is_some() && !may_pass {
             let why = "an earlier change still waits for the store";
             request.refuse(RequestError::Storage(why.to_owned()));
             return ControlFlow::Continue(());

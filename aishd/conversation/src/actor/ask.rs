@@ -303,7 +303,7 @@ impl Conversation {
 
     /// Starts the first waiting turn, held or not.
     pub(crate) async fn start_first(&mut self) {
-        let idle = self.turn.is_none() && self.resolving.is_none() && self.unstored.is_none();
+        let idle = self.turn.is_none() && self.resolving.is_none() && self.stalled.is_none();
         if !idle || self.services.draining.is_cancelled() {
             return;
         }

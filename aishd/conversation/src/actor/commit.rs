@@ -72,7 +72,7 @@ impl Conversation {
                 failpoint::pass("turn.after_commit");
             }
         }
-        self.unstored = None;
+        self.stalled = None;
         for effect in pending.effects {
             Box::pin(self.perform(effect)).await;
         }
@@ -89,13 +89,13 @@ impl Conversation {
     }
 
     pub(crate) fn wait_for_store(&mut self, pending: PendingCommit, error: &CommitError) {
-        let pause = match self.unstored.take() {
+        let pause = match self.stalled.take() {
             Some(before) => (before.pause * 2).min(RETRY_LONGEST),
             None => RETRY_FIRST,
         };
         tracing::error!(%error, "what happened waits for the store");
-        self.publisher.stuck(error.to_string());
-        self.unstored = Some(StalledCommit {
+        self.publisher.wait_for_store(error.to_string());
+        self.stalled = Some(StalledCommit {
             pending,
             pause,
             retry_at: Instant::now() + pause,
@@ -104,8 +104,8 @@ impl Conversation {
 
     /// Tries what the store would not take once more.
     pub(crate) async fn retry_commit(&mut self) {
-        if let Some(unstored) = &mut self.unstored {
-            let pending = std::mem::take(&mut unstored.pending);
+        if let Some(stalled) = &mut self.stalled {
+            let pending = std::mem::take(&mut stalled.pending);
             self.settle(pending).await;
         }
     }

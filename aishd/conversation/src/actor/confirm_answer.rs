@@ -362,7 +362,7 @@ impl Conversation {
         let confirms = &self.state.confirms;
         for open in self.expiry.over(confirms, &policy, clock::now()) {
             // The store takes no more now; the others are looked at again when it does.
-            if self.unstored.is_some() {
+            if self.stalled.is_some() {
                 break;
             }
             tracing::info!(conversation = %self.id, confirm = %open.id, "nobody answered in time");

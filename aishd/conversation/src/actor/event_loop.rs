@@ -96,7 +96,7 @@ impl Conversation {
 
     /// Waits for the next thing. Cancel-safe: nothing is taken and then lost.
     pub(crate) async fn select(&mut self) -> ActorAction {
-        let retry_at = self.unstored.as_ref().map(|it| it.retry_at);
+        let retry_at = self.stalled.as_ref().map(|it| it.retry_at);
         let expiry_at = self.expiry.due().filter(|_| retry_at.is_none());
         let time_over_at = self
             .turn
@@ -139,7 +139,7 @@ impl Conversation {
     fn is_quiet(&self) -> bool {
         let works = self.turn.is_some()
             || self.resolving.is_some()
-            || self.unstored.is_some()
+            || self.stalled.is_some()
             || self.proposing
             || self.titling
             || self.state.has_changes_to_settle()

@@ -118,7 +118,7 @@ impl Conversation {
         });
         let before = self.state.norris.clone();
         self.take_led(turn, step, &by).await;
-        if self.unstored.is_some() {
+        if self.stalled.is_some() {
             let why = "that still waits for the store";
             return Err(RequestError::Storage(why.to_owned()));
         }

@@ -37,7 +37,7 @@ impl Conversation {
     /// Begins what is to be done next about the changes of runs that are over.
     pub(crate) fn settle_changes(&mut self) {
         let is_busy = self.settling.is_some() || self.part.is_some();
-        if is_busy || self.unstored.is_some() || self.unborn.is_some() {
+        if is_busy || self.stalled.is_some() || self.unborn.is_some() {
             return;
         }
         let mut parts = self.state.run_changes.iter();
@@ -147,7 +147,7 @@ impl Conversation {
         });
         let facts: Vec<UncommittedFact> = facts.collect();
         self.settle(PendingCommit::facts(facts)).await;
-        if is_over && self.unstored.is_none() {
+        if is_over && self.stalled.is_none() {
             self.drop_layers_of(of_run(turn));
         }
     }

@@ -178,7 +178,7 @@ impl Conversation {
     ) -> Result<(ChangesPart, LayersHold), RequestError> {
         // The run may have come to its end meanwhile.
         self.may_take_part(wanted.changes)?;
-        if self.unstored.is_some() {
+        if self.stalled.is_some() {
             let why = "an earlier change still waits for the store";
             return Err(RequestError::Storage(why.to_owned()));
         }
@@ -227,9 +227,9 @@ impl Conversation {
         self.part = None;
         drop(held);
         let Some(reply) = reply else { return };
-        let unstored = self.unstored.is_some();
+        let stalled = self.stalled.is_some();
         let _client_left = reply.send(match part.stage {
-            _ if unstored => {
+            _ if stalled => {
                 let why = "it is over, and how it ended still waits for the store";
                 Err(RequestError::Storage(why.to_owned()))
             }

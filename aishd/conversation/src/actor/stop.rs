@@ -24,7 +24,7 @@ impl Conversation {
                 self.stop_now(StopReason::Cancelled).await;
             }
             self.until_over(turn).await;
-            if self.unstored.is_some() {
+            if self.stalled.is_some() {
                 let why = "the turn was stopped, and its end still waits for the store";
                 return Err(RequestError::Storage(why.to_owned()));
             }
@@ -79,7 +79,7 @@ impl Conversation {
 
     /// Takes in what tasks come to, for as long as that is waited for, there are tasks, and the store takes it.
     pub(crate) async fn work_while(&mut self, waits: impl Fn(&Self) -> bool) {
-        while waits(self) && self.unstored.is_none() {
+        while waits(self) && self.stalled.is_none() {
             match self.io.join_next().await {
                 Some(Ok(done)) => Box::pin(self.apply_done(done)).await,
                 Some(Err(_aborted)) => {}
@@ -125,7 +125,7 @@ impl Conversation {
     /// Drops whatever runs, without a word in the log.
     pub(crate) async fn abandon(&mut self) {
         self.turn = None;
-        self.unstored = None;
+        self.stalled = None;
         self.resolving = None;
         self.summing = SummaryTask::default();
         self.commands = CommandQueue::default();

@@ -84,7 +84,7 @@ impl Conversation {
         let Some(transcript) = &self.transcript.held else {
             return;
         };
-        let ends = self.services.draining.is_cancelled() || self.unstored.is_some();
+        let ends = self.services.draining.is_cancelled() || self.stalled.is_some();
         let nobody = self.rules().summarizer(transcript.mode()).is_none();
         if ends || nobody || !self.summing.is_idle() {
             return;

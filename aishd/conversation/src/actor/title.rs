@@ -24,7 +24,7 @@ impl Conversation {
             && !self.state.temporary
             && !self.titling
             && !self.services.draining.is_cancelled()
-            && self.unstored.is_none();
+            && self.stalled.is_none();
         let Some(transcript) = self.transcript.held.as_ref().filter(|_| wanted) else {
             return;
         };

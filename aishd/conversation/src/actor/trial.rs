@@ -201,7 +201,7 @@ impl Conversation {
         let asks = turn.and_then(|it| it.machine.asking());
         let is_asked = asks.is_some_and(|it| it.id == running.confirm && it.digest == end.digest);
         let turn = turn.map(|it| it.id);
-        if !is_asked || self.unstored.is_some() {
+        if !is_asked || self.stalled.is_some() {
             let why = "the question was answered meanwhile, and nothing of it is kept";
             return Err(RequestError::Untried(why.to_owned()));
         }

@@ -84,7 +84,7 @@ impl Conversation {
 
     /// Begins what waited for a command that has ended.
     pub(crate) async fn next_command(&mut self) {
-        while self.unstored.is_none()
+        while self.stalled.is_none()
             && let Some(next) = self.commands.next()
         {
             match next {
@@ -145,7 +145,7 @@ impl Conversation {
             runs.token.cancel();
             self.until_own_over(Some(call)).await;
         }
-        if self.unstored.is_some() {
+        if self.stalled.is_some() {
             let why = "the command was stopped, and its end still waits for the store";
             return Err(RequestError::Storage(why.to_owned()));
         }

@@ -189,7 +189,7 @@ fn is_taken_along(event: &Event) -> bool {
             | Event::Imported(_)
             | Event::ArchivedChanged { .. }
             | Event::TurnQueued { .. }
-            // What is lost was a record of the original.
+            // It says something of the original's log, and nothing that was said.
             | Event::RecordLost {}
             // They run in the original, and not in the copy.
             | Event::JobStarted(_)

@@ -107,7 +107,8 @@ fn directories_nested_without_end_are_told_and_dropped() {
         set.changes(&ReadBounds::default()).unwrap().counts.too_deep,
         1
     );
-    scene.store.drop_set("set").unwrap();
+    scene.store.hide_set("set").unwrap();
+    scene.store.sweep().unwrap();
     assert_eq!(
         fs::read_dir(scene.state().join("layers")).unwrap().count(),
         0

@@ -148,11 +148,12 @@ fn sets_are_made_listed_and_dropped() {
         scene.store.get("../one"),
         Err(LayerSetError::BadId(_))
     ));
-    scene.store.drop_set("one").unwrap();
+    scene.store.hide_set("one").unwrap();
     assert!(matches!(
         scene.store.get("one"),
         Err(LayerSetError::Missing(_))
     ));
+    scene.store.sweep().unwrap();
     let layers = scene.state().join("layers");
     assert_eq!(fs::read_dir(layers).unwrap().count(), 1);
 }
