@@ -111,19 +111,7 @@ fn attached_clients_hear_of_servers_and_tools() {
     let client = world.client();
     let mut follow = client.attach(client.create(), ReplayStart::Now);
     follow.until_kind("replayComplete");
-    let words = ["python3", &script(), "example"].map(str::to_owned);
-    let connected = client.done::<Connect>(ConnectParams {
-        alias: None,
-        url: None,
-        auth_env: None,
-        command: words.to_vec(),
-        env: BTreeMap::new(),
-        cwd: None,
-        contain: None,
-        write: vec![],
-        hosts: vec![],
-        revision: None,
-    });
+    let connected = client.done::<Connect>(example_server());
     assert_eq!("python3", connected.server.alias);
     let is_ready = |it: &McpStatus| it.server.state == ServerState::Ready;
     let ready = follow.until(|it| it.read::<McpStatus>().as_ref().is_some_and(is_ready));
@@ -134,6 +122,23 @@ fn attached_clients_hear_of_servers_and_tools() {
     client.done::<Disconnect>(ServerParams { alias });
     let changed: ToolsChanged = follow.until_kind("toolsChanged").read().unwrap();
     assert_eq!(2, changed.removed.len());
+}
+
+/// A server with two tools, which is called `python3`.
+pub(crate) fn example_server() -> ConnectParams {
+    let words = ["python3", &script(), "example"].map(str::to_owned);
+    ConnectParams {
+        alias: None,
+        url: None,
+        auth_env: None,
+        command: words.to_vec(),
+        env: BTreeMap::new(),
+        cwd: None,
+        contain: None,
+        write: vec![],
+        hosts: vec![],
+        revision: None,
+    }
 }
 
 fn script() -> String {

@@ -6,12 +6,16 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use aish_proto::attach::ReplayStart;
 use aish_proto::doctor::Doctor;
+use aish_proto::envelope::Envelope;
+use aish_proto::event::{McpStatus, ToolsChanged};
+use aish_proto::mcp::{Connect, ServerState};
 use aish_proto::method::Empty;
 use aish_proto::tool::Reload;
 use aish_testkit::Answer;
 use aish_testkit::wait::until_true;
 use serde_json::json;
 
+use crate::mcp::example_server;
 use crate::registry::{
     FILE, SCRIPT, attached, called, called_once_allowed, changed, manifest, started, world,
 };
@@ -100,13 +104,19 @@ fn a_client_that_still_reads_the_past_is_told_of_what_changes_meanwhile() {
         upstream.answer(Answer::text(&"x".repeat(1 << 20)));
         follow.until_finished(client.ask(id, "much"));
     }
-    // It takes the reply, and nothing more: the daemon is still writing when the tool goes.
+    // It takes the reply, and nothing more: the daemon is still writing when a server comes and a tool goes.
     let slow = world.client();
     let mut slow = slow.attach(id, ReplayStart::Start);
+    client.done::<Connect>(example_server());
+    let ready = |it: &McpStatus| it.server.state == ServerState::Ready;
+    let is_ready = |it: &Envelope| it.read().as_ref().is_some_and(ready);
+    follow.until(is_ready);
     fs::remove_file(world.path(FILE)).unwrap();
-    for follow in [&mut follow, &mut slow] {
-        assert_eq!(vec!["note-tool__read"], changed(follow).removed);
-    }
+    let gone = |it: &ToolsChanged| it.removed == ["note-tool__read"];
+    let is_gone = |it: &Envelope| it.read().as_ref().is_some_and(gone);
+    follow.until(is_gone);
+    slow.until(is_ready);
+    slow.until(is_gone);
 }
 
 #[test]
