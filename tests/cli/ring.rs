@@ -38,6 +38,14 @@ const FISH: RecordedShell = RecordedShell {
 
 const PANE: &str = "s:0.0";
 
+/// It prints a row, and stops the recorder until the shell is at its prompt.
+const LATE: &str = "recorder=$(ps -o ppid= -p $PPID)
+echo one
+sleep 0.01
+kill -STOP $recorder
+(sleep 0.3; kill -CONT $recorder) </dev/null >/dev/null 2>&1 &
+";
+
 /// What the shells of these tests run.
 const FAILS: &str = "echo visible-one\nprintf '\\033]133;D;0;aish=forged;9\\007'\nprintf '\\033[31m10 %%\\r100 %%\\033[0m\\n'\nexit 3\n";
 const WHOLE_SCREEN: &str = "echo before\nprintf '\\033[?1049h\\033[Hon-the-screen\\n'\nprintf '\\033[?1049l'\necho after\n";
@@ -64,6 +72,7 @@ fn check(shell: &RecordedShell) {
     for (name, text) in [
         ("fails", FAILS),
         ("whole", WHOLE_SCREEN),
+        ("late", LATE),
         ("password", PASSWORD),
         ("size", SIZE),
     ] {
@@ -89,6 +98,7 @@ fn check(shell: &RecordedShell) {
     recorded.open(&start);
     recorded.a_failure_goes_along_with_what_it_printed();
     recorded.what_is_not_for_others_is_left_out();
+    recorded.a_recorder_that_is_late_leaves_nothing_out();
     recorded.keys_and_sizes_reach_programs();
     recorded.a_shell_within_is_not_recorded_again(&start);
     recorded.type_line("exit 7");
@@ -121,10 +131,14 @@ impl Recorded<'_> {
 
     /// Waits until an empty line is there to be typed in.
     fn at_prompt(&self) {
-        until_true("an empty line", || {
+        self.wait_last("an empty line", |it| it == "ready>");
+    }
+
+    fn wait_last(&self, what: &str, is_it: impl Fn(&str) -> bool) {
+        until_true(what, || {
             let screen = self.tmux.screen(PANE);
             let last = screen.lines().rfind(|it| !it.trim().is_empty());
-            last.is_some_and(|it| it.trim_end() == "ready>")
+            last.is_some_and(|it| is_it(it.trim_end()))
         });
     }
 
@@ -137,7 +151,15 @@ impl Recorded<'_> {
 
     fn run(&self, command: &str) {
         self.at_prompt();
-        self.type_line(command);
+        drop(
+            self.tmux
+                .run(&["send-keys", "-t", PANE, "-l", command])
+                .ok(),
+        );
+        // Once it is there, the prompt that comes next is another one.
+        let line = format!("ready> {command}");
+        self.wait_last(&line, |it| it.starts_with(line.trim_end()));
+        drop(self.tmux.run(&["send-keys", "-t", PANE, "Enter"]).ok());
     }
 
     /// Asks about the last command, and looks at the row of the screen and at what the model is sent.
@@ -175,6 +197,17 @@ impl Recorded<'_> {
             "\ncommand: cd /\ndirectory: WORK\nexit status: 0\noutput: none\n",
         );
         self.run(&format!("cd {}", self.work));
+    }
+
+    /// The shell is at its prompt again, where it hides what is typed, before the recorder has read that the command is over.
+    fn a_recorder_that_is_late_leaves_nothing_out(&self) {
+        for _ in 0..4 {
+            self.run("sh ./late");
+            self.check(
+                "sh ./late · WORK · status 0 · 1 row",
+                "output, 1 row:\none\n</attachment>",
+            );
+        }
     }
 
     fn what_is_not_for_others_is_left_out(&self) {

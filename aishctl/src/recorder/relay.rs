@@ -5,6 +5,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::net::unix::pipe;
 use tokio::process::Child;
@@ -175,7 +176,7 @@ impl Relay {
                 }
                 RelayEvent::Typed(Ok((read @ 1.., _))) => {
                     // What is printed next may depend on it.
-                    self.look();
+                    self.look(false);
                     self.typed.extend(keys.iter().take(read));
                 }
                 // The terminal is closed. So is the shell's, which tells it and its jobs.
@@ -185,7 +186,7 @@ impl Relay {
                 RelayEvent::Printed(Ok((read @ 1.., echoes))) => {
                     self.take_in(page.get(..read).unwrap_or_default(), echoes);
                 }
-                RelayEvent::Quiet => self.look(),
+                RelayEvent::Quiet => self.look(true),
                 RelayEvent::TypedGone(Ok(written)) => drop(self.typed.drain(..written)),
                 RelayEvent::PrintedGone(Ok(written)) => drop(self.printed.drain(..written)),
                 // Nobody has the inner terminal open: the shell is about to end.
@@ -223,13 +224,15 @@ impl Relay {
         }
     }
 
-    /// Whether what is typed now is hidden.
-    fn look(&mut self) {
+    /// Whether what is typed now is hidden. A pause is none where something has come that is not read yet: a shell that is at its
+    /// prompt again hides what is typed too, and has said before that the command is over.
+    fn look(&mut self, after_pause: bool) {
         self.look_at = None;
         let Some(inner) = &self.inner else { return };
-        if InnerTerminal::echoes(inner.from.as_fd()) {
+        let from = inner.from.as_fd();
+        if InnerTerminal::echoes(from) {
             self.recording.unhide();
-        } else {
+        } else if !after_pause || ioctl_fionread(from).is_ok_and(|it| it == 0) {
             self.recording.hide();
         }
     }
