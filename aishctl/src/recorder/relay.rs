@@ -232,7 +232,7 @@ impl Relay {
         let from = inner.from.as_fd();
         if InnerTerminal::echoes(from) {
             self.recording.unhide();
-        } else if !after_pause || ioctl_fionread(from).is_ok_and(|it| it == 0) {
+        } else if !(after_pause && ioctl_fionread(from).is_ok_and(|it| it > 0)) {
             self.recording.hide();
         }
     }

@@ -133,7 +133,7 @@ impl ViewPublisher {
         });
     }
 
-    pub(crate) fn wait_for_store(&self, why: String) {
+    pub(crate) fn say_waits_for_store(&self, why: String) {
         self.view
             .send_modify(|view| view.waits_for_store = Some(why));
     }

@@ -1,6 +1,6 @@
 //! Named places where a test can make the daemon die or stand still.
 //!
-//! Compiled only where this package has debug assertions, as in the profile `dev`. Armed by `AISH_FAILPOINT=name=kill`, `name=stop`, `name=hang` (the thread alone) or
+//! Compiled into debug builds only. Armed by `AISH_FAILPOINT=name=kill`, `name=stop`, `name=hang` (the thread alone) or
 //! `name=miss` (it is as if that were not there), with `@n` after the action for the nth time the place is passed:
 //! `turn.before_commit=kill@3`.
 

@@ -31,7 +31,7 @@ struct AttachedClient {
     _place: ClientPlace,
 }
 
-/// What a subscription has of it; dropping it leaves.
+/// What one subscription sees of the others; dropping it leaves.
 #[derive(Debug)]
 pub(super) struct AttachedPlace {
     attached: AttachedClients,

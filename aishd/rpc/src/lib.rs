@@ -317,7 +317,7 @@ where
             })
         }
     });
-    assert!(added.is_ok(), "{} is registered twice", M::NAME);
+    debug_assert!(added.is_ok(), "{} is registered twice", M::NAME);
 }
 
 fn prepare<M: Method>(

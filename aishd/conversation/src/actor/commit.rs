@@ -94,7 +94,7 @@ impl Conversation {
             None => RETRY_FIRST,
         };
         tracing::error!(%error, "what happened waits for the store");
-        self.publisher.wait_for_store(error.to_string());
+        self.publisher.say_waits_for_store(error.to_string());
         self.stalled = Some(StalledCommit {
             pending,
             pause,
