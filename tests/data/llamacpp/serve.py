@@ -46,6 +46,8 @@ def parameters(asked):
     params.port = asked.port or free_port()
     params.n_ctx = asked.ctx
     params.n_parallel = asked.parallel
+    # The scripted model is tiny: more threads would only wait for one another, which takes the processors from the tests.
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.use_jinja = True
     params.warmup = False
     params.ui = False
