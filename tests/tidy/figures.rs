@@ -192,9 +192,18 @@ fn event_names(sources: &BTreeMap<PathBuf, Vec<String>>) -> EventNames {
         })
         .collect();
     assert!(variants.len() > 20, "{variants:?}");
+    let inside = sources.iter().filter(|(file, _)| file.starts_with("aishd"));
+    let of_events: Vec<(&PathBuf, Vec<&String>)> = inside
+        .map(|(file, lines)| {
+            (
+                file,
+                lines.iter().filter(|it| it.contains("Event::")).collect(),
+            )
+        })
+        .collect();
     let files = |variant: &String| {
         let name = format!("Event::{variant}");
-        let names = |line: &String| {
+        let names = |line: &&String| {
             line.match_indices(&name).any(|(at, _)| {
                 let before = line[..at].chars().next_back();
                 let after = line[at + name.len()..].chars().next();
@@ -202,9 +211,10 @@ fn event_names(sources: &BTreeMap<PathBuf, Vec<String>>) -> EventNames {
                     && !after.is_some_and(char::is_alphanumeric)
             })
         };
-        let inside = sources.iter().filter(|(file, _)| file.starts_with("aishd"));
-        let naming = inside.filter(|(_, lines)| lines.iter().any(names));
-        naming.map(|(file, _)| file).collect()
+        let naming = of_events
+            .iter()
+            .filter(|(_, lines)| lines.iter().any(names));
+        naming.map(|(file, _)| *file).collect()
     };
     let all = variants.iter().map(|it| (it.clone(), files(it)));
     let all: BTreeMap<String, BTreeSet<&PathBuf>> = all.collect();

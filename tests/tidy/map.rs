@@ -16,6 +16,7 @@ fn the_pages_of_the_architecture_name_what_is_there() {
         .flat_map(|it| repository::rust_files(it))
         .map(|it| repository::text(&it).unwrap())
         .collect();
+    let definitions: Vec<Definitions<'_>> = sources.iter().map(|it| Definitions::of(it)).collect();
     let defined: BTreeSet<&str> = sources.iter().flat_map(|it| words(it)).collect();
     let methods = methods();
     let mut wrong = vec![];
@@ -33,7 +34,9 @@ fn the_pages_of_the_architecture_name_what_is_there() {
                 && owner.starts_with(char::is_uppercase)
             {
                 let member = words(member).next().unwrap_or_default();
-                sources.iter().any(|it| has_member(it, owner, member))
+                definitions
+                    .iter()
+                    .any(|it| it.owners.contains(owner) && it.members.contains(member))
             } else if name.contains("::") || is_map && name.starts_with(char::is_uppercase) {
                 name.split("::")
                     .all(|it| defined.contains(it) || !is_name(it))
@@ -89,20 +92,29 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     words.filter(|it| !it.is_empty())
 }
 
-/// Whether a file has a type, or an `impl` of it, and a function, a field or a variant of that name.
-fn has_member(source: &str, owner: &str, member: &str) -> bool {
-    const BEGIN: [&str; 5] = ["impl", "enum", "struct", "trait", "type"];
-    const VISIBILITY: [&str; 3] = ["pub", "crate", "super"];
-    let is_owner =
-        |line: &str| words(line).any(|it| BEGIN.contains(&it)) && words(line).any(|it| it == owner);
-    let is_member = |line: &str| {
-        let is_function = words(line)
-            .zip(words(line).skip(1))
-            .any(|it| it == ("fn", member));
-        let mut named = words(line).skip_while(|it| VISIBILITY.contains(it));
-        is_function || named.next() == Some(member)
-    };
-    source.lines().any(is_owner) && source.lines().any(is_member)
+/// What a file defines: types or an `impl` of them, and functions, fields or variants.
+struct Definitions<'a> {
+    owners: BTreeSet<&'a str>,
+    members: BTreeSet<&'a str>,
+}
+
+impl<'a> Definitions<'a> {
+    fn of(source: &'a str) -> Self {
+        const BEGIN: [&str; 5] = ["impl", "enum", "struct", "trait", "type"];
+        const VISIBILITY: [&str; 3] = ["pub", "crate", "super"];
+        let (mut owners, mut members) = (BTreeSet::new(), BTreeSet::new());
+        for line in source.lines() {
+            let words: Vec<&str> = words(line).collect();
+            if words.iter().any(|it| BEGIN.contains(it)) {
+                owners.extend(words.iter().copied());
+            }
+            let functions = words.iter().zip(words.iter().skip(1));
+            members.extend(functions.filter(|it| *it.0 == "fn").map(|it| *it.1));
+            let mut named = words.iter().skip_while(|it| VISIBILITY.contains(it));
+            members.extend(named.next().copied());
+        }
+        Self { owners, members }
+    }
 }
 
 fn is_name(word: &str) -> bool {

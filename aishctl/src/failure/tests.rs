@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory as _;
+use clap::{Command, CommandFactory as _};
 
 use crate::args::CtlArgs;
 
@@ -48,14 +48,19 @@ fn commands(source: &str) -> Vec<Vec<String>> {
     words.filter(|it| !it.is_empty()).collect()
 }
 
-/// What is wrong with such a command; a verb may follow the words of one.
-fn wrong(words: &[String]) -> Option<String> {
+/// Our command with all below it.
+fn ours() -> Command {
     let mut root = CtlArgs::command();
     root.build();
+    root
+}
+
+/// What is wrong with such a command; a verb may follow the words of one.
+fn wrong(root: &Command, words: &[String]) -> Option<String> {
     if NO_COMMANDS.contains(&words[0].as_str()) {
         return None;
     }
-    let mut at = &root;
+    let mut at = root;
     for word in words {
         match at.find_subcommand(word) {
             Some(found) => at = found,
@@ -75,17 +80,18 @@ fn wrong(words: &[String]) -> Option<String> {
 /// A next command helps only if it is there.
 #[test]
 fn every_command_that_a_message_names_is_there() {
-    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let daemon = Path::new(env!("CARGO_MANIFEST_DIR")).join("../aishd");
     let mut files = vec![];
-    sources(&ours, &mut files);
+    sources(&clients, &mut files);
     sources(&daemon, &mut files);
+    let root = ours();
     let mut count = 0;
     let mut all = vec![];
     for file in files {
         for words in commands(&fs::read_to_string(&file).unwrap()) {
             count += 1;
-            all.extend(wrong(&words).map(|it| format!("{}: {it}", file.display())));
+            all.extend(wrong(&root, &words).map(|it| format!("{}: {it}", file.display())));
         }
     }
     assert!(count > 100, "{count}");
@@ -94,9 +100,14 @@ fn every_command_that_a_message_names_is_there() {
 
 #[test]
 fn what_is_no_command_is_noticed() {
+    let root = ours();
     let check = |text: &str, fits: bool| {
         let found = commands(&format!("\"{text}\""));
-        assert_eq!(fits, found.iter().all(|it| wrong(it).is_none()), "{text}");
+        assert_eq!(
+            fits,
+            found.iter().all(|it| wrong(&root, it).is_none()),
+            "{text}"
+        );
     };
     check("aishctl conv list", true);
     check("aishctl context shows what fills it", true);

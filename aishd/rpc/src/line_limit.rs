@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_longest_texts_are_cut_until_it_fits() {
-        for piece in ["\u{1b}", "é", "\"", "🙂", "a"] {
+        for piece in ["\u{1b}", "é\"🙂a"] {
             let long = piece.repeat(FITTING_BYTES / 2 / piece.len());
             let value =
                 json!({"data": {"text": long, "calls": [long, long]}, "seq": 7, "kind": "x"});

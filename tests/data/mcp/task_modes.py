@@ -104,7 +104,8 @@ def tasks(handler, message):
         case "nests":
             return handler.result({**done, "result": {"resultType": "task", "taskId": "t99"}})
         case "prying":
-            return handler.result({**said, "status": "input_required", "inputRequests": {f"k{polls}": form("and?")}})
+            wanted = {f"k{polls}-{at}": form("and?") for at in range(16)}
+            return handler.result({**said, "status": "input_required", "inputRequests": wanted})
     handler.result(done)
 
 
