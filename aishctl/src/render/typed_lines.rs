@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,8 +20,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A thread that reads lines while one is wanted.
 #[derive(Debug)]
 pub struct TypedLines {
-    wanted: Arc<AtomicU8>,
-    lines: mpsc::Receiver<String>,
+    wanted: Arc<WantedLine>,
+    lines: mpsc::Receiver<(Wish, String)>,
 }
 
 /// What was typed so far answers nothing.
@@ -32,42 +32,88 @@ pub fn forget_typed() {
 
 impl TypedLines {
     pub fn start() -> Self {
-        let wanted = Arc::new(AtomicU8::new(NOT));
+        let wanted = Arc::new(WantedLine::default());
         let (sender, lines) = mpsc::channel(1);
-        let flag = wanted.clone();
-        std::thread::spawn(move || read_lines(&flag, &sender));
+        let of_thread = wanted.clone();
+        std::thread::spawn(move || read_lines(&of_thread, &sender));
         Self { wanted, lines }
     }
 
     /// The next one that is typed from now on.
     pub fn want(&self) {
-        self.wanted.store(TYPED_FROM_NOW, Ordering::SeqCst);
+        self.wanted.wish(TYPED_FROM_NOW);
     }
 
     /// The next one, also if it was typed already.
     pub fn want_more(&self) {
-        self.wanted.store(TYPED_ALREADY, Ordering::SeqCst);
+        self.wanted.wish(TYPED_ALREADY);
     }
 
     pub fn want_none(&self) {
-        self.wanted.store(NOT, Ordering::SeqCst);
+        self.wanted.wish(NOT);
     }
 
     /// `None`: the terminal has gone.
     pub async fn next(&mut self) -> Option<String> {
-        self.lines.recv().await
+        loop {
+            let (wish, line) = self.lines.recv().await?;
+            if self.wanted.is_last(wish) {
+                return Some(line);
+            }
+        }
     }
 }
 
-/// Whether a line is wanted, and which.
-const NOT: u8 = 0;
-/// What was typed before is no answer.
-const TYPED_FROM_NOW: u8 = 1;
-const TYPED_ALREADY: u8 = 2;
+/// Which line is wanted, in the lowest bits, and above them how many wishes there were: a line that was read for a question
+/// is no answer to the next one, however soon that stands.
+#[derive(Debug, Default)]
+struct WantedLine(AtomicU64);
 
-fn read_lines(wanted: &AtomicU8, lines: &mpsc::Sender<String>) {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wish(u64);
+
+/// Whether a line is wanted, and which.
+const NOT: u64 = 0;
+/// What was typed before is no answer.
+const TYPED_FROM_NOW: u64 = 1;
+const TYPED_ALREADY: u64 = 2;
+/// More than each of them.
+const ONE_WISH: u64 = 4;
+
+impl Wish {
+    fn which(self) -> u64 {
+        self.0 % ONE_WISH
+    }
+}
+
+impl WantedLine {
+    /// Nobody else wishes.
+    fn wish(&self, which: u64) {
+        let next = self.0.load(Ordering::SeqCst) / ONE_WISH + 1;
+        self.0.store(next * ONE_WISH + which, Ordering::SeqCst);
+    }
+
+    fn now(&self) -> Wish {
+        Wish(self.0.load(Ordering::SeqCst))
+    }
+
+    /// Whether a line that was read for it is still wanted; a second one is not.
+    fn fulfil(&self, wish: Wish) -> bool {
+        let done = wish.0 - wish.which();
+        let order = Ordering::SeqCst;
+        self.0.compare_exchange(wish.0, done, order, order).is_ok()
+    }
+
+    /// Whether nothing was wished since.
+    fn is_last(&self, wish: Wish) -> bool {
+        self.now().0 / ONE_WISH == wish.0 / ONE_WISH
+    }
+}
+
+fn read_lines(wanted: &WantedLine, lines: &mpsc::Sender<(Wish, String)>) {
     while !lines.is_closed() {
-        match wanted.load(Ordering::SeqCst) {
+        let wish = wanted.now();
+        match wish.which() {
             TYPED_FROM_NOW => {
                 std::thread::sleep(TYPE_AHEAD);
                 forget_typed();
@@ -78,14 +124,11 @@ fn read_lines(wanted: &AtomicU8, lines: &mpsc::Sender<String>) {
                 continue;
             }
         }
-        while wanted.load(Ordering::SeqCst) != NOT && !lines.is_closed() {
+        while wanted.now() == wish && !lines.is_closed() {
             match is_readable() {
                 Ok(true) => {
                     let Some(line) = read_line() else { return };
-                    // Taken back meanwhile: the line was no answer to anything.
-                    if wanted.swap(NOT, Ordering::SeqCst) != NOT
-                        && lines.blocking_send(line).is_err()
-                    {
+                    if wanted.fulfil(wish) && lines.blocking_send((wish, line)).is_err() {
                         return;
                     }
                 }
@@ -112,4 +155,35 @@ fn is_readable() -> io::Result<bool> {
     )];
     let patience = Timespec::try_from(LOOK).ok();
     Ok(poll(&mut fds, patience.as_ref())? > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_for_a_question_answers_that_one_once() {
+        let wanted = WantedLine::default();
+        assert_eq!(NOT, wanted.now().which());
+        wanted.wish(TYPED_FROM_NOW);
+        let first = wanted.now();
+        assert!(wanted.fulfil(first) && wanted.is_last(first));
+        assert_eq!(NOT, wanted.now().which());
+        assert!(!wanted.fulfil(first));
+    }
+
+    /// The next question stands before the reading thread has looked again: it read the line that was typed ahead at once.
+    #[test]
+    fn what_is_read_for_a_question_is_no_answer_to_the_next() {
+        let wanted = WantedLine::default();
+        wanted.wish(TYPED_FROM_NOW);
+        let first = wanted.now();
+        assert!(wanted.fulfil(first));
+        wanted.wish(TYPED_FROM_NOW);
+        assert_ne!(first, wanted.now());
+        assert!(!wanted.fulfil(first) && !wanted.is_last(first));
+        let second = wanted.now();
+        wanted.wish(NOT);
+        assert!(!wanted.fulfil(second) && !wanted.is_last(second));
+    }
 }
