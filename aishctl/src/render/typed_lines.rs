@@ -87,10 +87,13 @@ impl Wish {
 }
 
 impl WantedLine {
-    /// Nobody else wishes.
+    /// Nobody else wishes. The same once more, while it is still wanted, is the same wish.
     fn wish(&self, which: u64) {
-        let next = self.0.load(Ordering::SeqCst) / ONE_WISH + 1;
-        self.0.store(next * ONE_WISH + which, Ordering::SeqCst);
+        let now = self.now();
+        if now.which() != which || which == NOT {
+            let next = now.0 / ONE_WISH + 1;
+            self.0.store(next * ONE_WISH + which, Ordering::SeqCst);
+        }
     }
 
     fn now(&self) -> Wish {
@@ -167,6 +170,7 @@ mod tests {
         assert_eq!(NOT, wanted.now().which());
         wanted.wish(TYPED_FROM_NOW);
         let first = wanted.now();
+        wanted.wish(TYPED_FROM_NOW);
         assert!(wanted.fulfil(first) && wanted.is_last(first));
         assert_eq!(NOT, wanted.now().which());
         assert!(!wanted.fulfil(first));
