@@ -15,9 +15,8 @@ use reqwest::{Client, Url, redirect};
 
 use super::api_key::ApiKey;
 
-/// Local servers close idle connections after about five seconds; asking on one that is just closing would fail.
-const LOCAL_POOL_IDLE: Duration = Duration::from_secs(3);
-const REMOTE_POOL_IDLE: Duration = Duration::from_secs(60);
+/// How long a connection to a server elsewhere waits for the next request.
+const FAR_POOL_IDLE: Duration = Duration::from_secs(60);
 
 /// Of Anthropic's API, which has had no other since.
 const MESSAGES_VERSION: &str = "2023-06-01";
@@ -45,13 +44,15 @@ impl HttpClients {
             .redirect(redirect::Policy::none())
             .referer(false)
             .connect_timeout(connect);
+        // Near ones are quickly connected to, and some close a connection that they said stays open, as llama.cpp's does
+        // after every stream: what is asked on one that is just closing fails.
         let builder = match reach {
             ServerReach::NearPlain => builder
                 .no_proxy()
-                .pool_idle_timeout(LOCAL_POOL_IDLE)
+                .pool_max_idle_per_host(0)
                 .tls_certs_only([]),
-            ServerReach::NearTls => builder.no_proxy().pool_idle_timeout(LOCAL_POOL_IDLE),
-            ServerReach::Far => builder.pool_idle_timeout(REMOTE_POOL_IDLE),
+            ServerReach::NearTls => builder.no_proxy().pool_max_idle_per_host(0),
+            ServerReach::Far => builder.pool_idle_timeout(FAR_POOL_IDLE),
         };
         let client = builder.build().map_err(|error| {
             let cause = std::error::Error::source(&error).map(ToString::to_string);

@@ -6,6 +6,7 @@ use aishd_process::Children;
 
 use super::Broker;
 
+mod closing;
 mod discovery;
 mod fuzz;
 mod hostile;
