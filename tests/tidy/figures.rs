@@ -9,7 +9,7 @@ use aish_testkit::repository;
 use crate::{circles, code};
 
 /// Lines of the product without tests, blank lines and comments.
-const MOST_LINES: usize = 155_477;
+const MOST_LINES: usize = 155_479;
 /// The same of packages that are to stay small. Data beside the code is not counted.
 const MOST_LINES_OF: &[(&str, usize)] = &[("aishd/command", 2_000)];
 /// Types whose name another type has too, in percent.

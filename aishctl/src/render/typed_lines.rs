@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use tokio::sync::mpsc;
 
 use crate::controlling_terminal;
@@ -64,8 +65,8 @@ impl TypedLines {
     }
 }
 
-/// Which line is wanted, in the lowest bits, and above them how many wishes there were: a line that was read for a question
-/// is no answer to the next one, however soon that stands.
+/// Which line is wanted, in the two lowest bits, and above them how many wishes there were: a line that was read for a
+/// question is no answer to the next one, however soon that stands.
 #[derive(Debug, Default)]
 struct WantedLine(AtomicU64);
 
@@ -87,7 +88,8 @@ impl Wish {
 }
 
 impl WantedLine {
-    /// Nobody else wishes. The same once more, while it is still wanted, is the same wish.
+    /// Called by one task alone; the reading thread only fulfils. The same once more, while it is still wanted, is the same
+    /// wish.
     fn wish(&self, which: u64) {
         let now = self.now();
         if now.which() != which || which == NOT {
@@ -100,7 +102,7 @@ impl WantedLine {
         Wish(self.0.load(Ordering::SeqCst))
     }
 
-    /// Whether a line that was read for it is still wanted; a second one is not.
+    /// Whether a line that was read for this wish is still wanted; if so, no other line is from now on.
     fn fulfil(&self, wish: Wish) -> bool {
         let done = wish.0 - wish.which();
         let order = Ordering::SeqCst;
@@ -146,7 +148,8 @@ fn read_lines(wanted: &WantedLine, lines: &mpsc::Sender<(Wish, String)>) {
 /// whoever reads the terminal after us.
 fn read_line() -> Option<String> {
     let mut line = vec![0; LINE_BYTES];
-    let read = rustix::io::read(controlling_terminal::keys(), &mut line).ok()?;
+    let keys = controlling_terminal::keys();
+    let read = retry_on_intr(|| rustix::io::read(keys, &mut line[..])).ok()?;
     line.truncate(read);
     (read > 0).then(|| String::from_utf8_lossy(&line).into_owned())
 }
@@ -157,7 +160,8 @@ fn is_readable() -> io::Result<bool> {
         PollFlags::IN,
     )];
     let patience = Timespec::try_from(LOOK).ok();
-    Ok(poll(&mut fds, patience.as_ref())? > 0)
+    let ready = retry_on_intr(|| poll(&mut fds, patience.as_ref()))?;
+    Ok(ready > 0)
 }
 
 #[cfg(test)]
