@@ -334,12 +334,12 @@ mod tests {
         check("# 2026-13-01 models.dev", no_day);
         check("# 2026-1-01-01 models.dev", no_day);
         check(
-            "# 2026-12-01 models.dev\nh\tm",
+            "# 2026-01-02 models.dev\nh\tm",
             "line 2 is no model of a catalog",
         );
         let tabs = "\t".repeat(10);
         check(
-            &format!("# 2026-12-01 models.dev\nh{tabs}\n{tabs}\n"),
+            &format!("# 2026-01-02 models.dev\nh{tabs}\n{tabs}\n"),
             "line 3 is no model of a catalog",
         );
     }
